@@ -5,11 +5,12 @@ import socket
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
 from moldau.errors import ErrorCode, KafkaError
-from moldau.net.connection import PIECES_MAX, READ_BUFFER_BYTES, ClientConnection, dial
+from moldau.net.connection import MUTED_S_MAX, PIECES_MAX, READ_BUFFER_BYTES, ClientConnection, dial
 
 Peer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -238,7 +239,9 @@ def test_a_cancellation_is_not_lost_when_the_connection_is_made_in_the_same_turn
         loop = asyncio.get_running_loop()
         made = loop.create_future()
 
-        async def connect(make: Callable[[], ClientConnection], host: str, port: int) -> tuple[None, ClientConnection]:
+        async def connect(
+            make: Callable[[], ClientConnection], host: str, port: int, **_: Any
+        ) -> tuple[None, ClientConnection]:
             await made
             return None, make()
 
@@ -252,5 +255,71 @@ def test_a_cancellation_is_not_lost_when_the_connection_is_made_in_the_same_turn
         was_cancelled = dialling.cancel()
         await asyncio.wait([dialling])
         assert dialling.cancelled() == was_cancelled
+
+    asyncio.run(scenario())
+
+
+def test_time_outs_begin_when_the_broker_reads_again_that_has_muted_the_connection() -> None:
+    async def scenario() -> None:
+        answered = asyncio.Event()
+
+        async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await answered.wait()
+            writer.write(frame(1, b"a"))
+            await reader.read()
+
+        async with connected(peer) as connection:
+            now_s = asyncio.get_running_loop().time()
+            first, second = ask(connection, b"1"), ask(connection, b"2")
+            connection.muted_for(3_600)
+            assert now_s + MUTED_S_MAX <= connection._muted_until_s < now_s + 3_600
+            connection._timed_out(1, 1_000)
+            connection._timed_out(2, 1_000)
+            assert not connection.closed
+            answered.set()
+            await first
+            connection._muted_until_s = 0.0
+            connection._timed_out(1, 0)
+            assert not connection.closed, "it was answered"
+            connection._timed_out(2, 0)
+            assert connection.closed and failure_of(second).code is ErrorCode.REQUEST_TIMED_OUT
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_host_whose_first_address_is_dead_is_reached_by_another_one(
+    alive: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        loop, dialled = asyncio.get_running_loop(), list[str]()
+        create_connection = loop.create_connection
+
+        async def connect(make: Callable[[], ClientConnection], host: str, port: int, **named: Any) -> Any:
+            dialled.append(host)
+            if host not in ("127.0.0.1", "127.0.0.2") or not alive:
+                await loop.create_future()
+            if host == "127.0.0.2":
+                raise ConnectionRefusedError
+            return await create_connection(make, host, port, **named)
+
+        async def resolved(host: str, port: int, **_: Any) -> Any:
+            return [(2, 1, 6, "", (one, port)) for one in ("192.0.2.1", "127.0.0.2", "127.0.0.1", "127.0.0.1")]
+
+        monkeypatch.setattr(loop, "create_connection", connect)
+        monkeypatch.setattr(loop, "getaddrinfo", resolved)
+        if alive:
+            connection = await dial("kafka.test", port, timeout_ms=100)
+            assert connection.name == f"kafka.test:{port}"
+            connection.close()
+        else:
+            with pytest.raises(KafkaError, match=r"cannot connect to kafka\.test:[0-9]+ within 100 ms"):
+                await dial("kafka.test", port, timeout_ms=100)
+        assert dialled == ["kafka.test", "127.0.0.2", "127.0.0.1"]
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        server.close()
+        await server.wait_closed()
 
     asyncio.run(scenario())

@@ -18,11 +18,12 @@ import socket
 import ssl
 import struct
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, cast
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, NamedTuple, cast
 
 from moldau.errors import ErrorCode, KafkaError
 from moldau.runtime import Buffer
+from moldau.tasks import ended
 from moldau.transport.tls_failures import tls_failure
 
 READ_BUFFER_BYTES = 64 * 1024
@@ -31,6 +32,8 @@ WAKE_BYTES = 1024 * 1024
 PIECES_MAX = 1024
 """As many pieces may be written at once (IOV_MAX)."""
 FIRST_CORRELATION_ID = 1
+MUTED_S_MAX = 600.0
+"""A broker that claims to read nothing for longer is believed for this long."""
 TLS_ALERT = 0x1503
 """How an alert of TLS begins: its type, and the first byte of the version."""
 WANTS_TLS = "its listener may want TLS (security.protocol SSL or SASL_SSL)"
@@ -83,6 +86,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._held: list[_Held] | None = None
         self._wanted: Callable[[], object] | None = None
         self._holding: asyncio.TimerHandle | None = None
+        self._muted_until_s = 0.0
         self.closed = False
 
     @property
@@ -120,7 +124,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         if self.closed or self._transport is None:
             reply.set_exception(KafkaError(ErrorCode.NETWORK_EXCEPTION, f"the connection to {self._name} is closed"))
             return reply
-        timer = self._loop.call_later(timeout_ms / 1000, self._timed_out, timeout_ms)
+        timer = self._loop.call_later(timeout_ms / 1000, self._timed_out, correlation_id, timeout_ms)
         awaited = _Awaited(correlation_id, reply, timer, memory)
         if self._held is not None and not urgent:
             self._keep(_Held(awaited, pieces))
@@ -179,7 +183,19 @@ class ClientConnection(asyncio.BufferedProtocol):
         """Close now; all awaited replies fail, with that failure if there is one."""
         self._end(failure or KafkaError(ErrorCode.NETWORK_EXCEPTION, f"the connection to {self._name} was closed"))
 
-    def _timed_out(self, timeout_ms: int) -> None:
+    def muted_for(self, seconds: float) -> None:
+        """The broker has said that it reads nothing from here for so long, because of a quota (KIP-219): the time-outs
+        of requests begin after that."""
+        self._muted_until_s = self._loop.time() + min(seconds, MUTED_S_MAX)
+
+    def _timed_out(self, correlation_id: int, timeout_ms: int) -> None:
+        left_s = self._muted_until_s + timeout_ms / 1000 - self._loop.time()
+        waiting = (*self._awaited, *(awaited for awaited, _ in self._held or () if awaited is not None))
+        if not any(one.correlation_id == correlation_id for one in waiting):
+            return  # answered since its time-out was put off
+        if left_s > 0:
+            self._loop.call_later(left_s, self._timed_out, correlation_id, timeout_ms)
+            return
         self._end(KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"{self._name} did not answer within {timeout_ms} ms"))
 
     def _end(self, failure: KafkaError) -> None:
@@ -324,27 +340,62 @@ async def dial(
     max_reply_bytes: int = MAX_REPLY_BYTES,
     tls: ssl.SSLContext | None = None,
 ) -> ClientConnection:
-    """Connect, with TLS if a context is given. Raises `KafkaError(NETWORK_EXCEPTION)`, which names the address and the
-    reason, and `SslHandshakeFailed`."""
+    """Connect, with TLS if a context is given. If a host has several addresses and the first one does not answer within
+    `timeout_ms`, the others have as long (KIP-302). Raises `KafkaError(NETWORK_EXCEPTION)`, which names the address and
+    the reason, and `SslHandshakeFailed`."""
     name = f"{host}:{port}"
     loop = asyncio.get_running_loop()
     secured = (None, None, None) if tls is None else (tls, host, timeout_ms / 1000)
+
+    async def connect(to: str) -> ClientConnection:
+        _, connection = await loop.create_connection(
+            lambda: ClientConnection(name, max_reply_bytes),
+            to,
+            port,
+            ssl=secured[0],
+            server_hostname=secured[1],
+            ssl_handshake_timeout=secured[2],
+        )
+        return connection
+
     try:
         async with asyncio.timeout(timeout_ms / 1000):  # wait_for of Python 3.11 may lose a cancellation
-            _, connection = await loop.create_connection(
-                lambda: ClientConnection(name, max_reply_bytes),
-                host,
-                port,
-                ssl=secured[0],
-                server_hostname=secured[1],
-                ssl_handshake_timeout=secured[2],
-            )
+            return await connect(host)
     except TimeoutError:
+        connection = await _by_another_address(connect, host, port, timeout_ms / 1000)
+        if connection is not None:
+            return connection
         raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"cannot connect to {name} within {timeout_ms} ms") from None
     except ssl.SSLError as failed:
         raise tls_failure(name, failed, in_handshake=True) from None
     except OSError as refused:
         raise KafkaError(ErrorCode.NETWORK_EXCEPTION, f"cannot connect to {name}: {_why(refused, tls)}") from None
+
+
+async def _by_another_address(
+    connect: Callable[[str], Coroutine[Any, Any, ClientConnection]], host: str, port: int, timeout_s: float
+) -> ClientConnection | None:
+    """The operating system dials the addresses of a host one after the other, and a dead one takes all of the time. So
+    the others are dialled beside each other; None if none of them answers."""
+    loop, attempts = asyncio.get_running_loop(), list[asyncio.Task[ClientConnection]]()
+    connection: ClientConnection | None = None
+    try:
+        async with asyncio.timeout(timeout_s):
+            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            addresses = [*dict.fromkeys(str(address[0]) for *_, address in found)]
+            attempts += [loop.create_task(connect(other)) for other in addresses[1:]]
+            for attempt in asyncio.as_completed(attempts):
+                with contextlib.suppress(OSError):
+                    connection = await attempt
+                    break
+    except (OSError, UnicodeError):  # the time is over, or the name has gone
+        pass
+    finally:
+        await ended(*attempts)
+        for attempt in attempts:
+            made = None if attempt.cancelled() or attempt.exception() else attempt.result()
+            if made is not None and made is not connection:
+                made.close()
     return connection
 
 

@@ -89,12 +89,20 @@ class Link:
             if reply is not None:
                 return reply
         try:
-            return read_reply(api, self.versions.of(api), frame)
+            reply = read_reply(api, self.versions.of(api), frame)
         except ProtocolViolation as violation:
             self.connection.close()
             raise KafkaError(
                 ErrorCode.CORRUPT_MESSAGE, f"the broker's reply to {api.name} cannot be read: {violation}"
             ) from None
+        self.heed(reply)
+        return reply
+
+    def heed(self, reply: Any) -> None:
+        """Note for how long the broker reads no more requests, as a reply says if the client has used up a quota."""
+        throttle_ms = getattr(reply, "throttle_time_ms", 0)
+        if throttle_ms > 0:
+            self.connection.muted_for(throttle_ms / 1000)
 
     def _post_by_hand(
         self, api: Api, request: Any, timeout_ms: int, memory: Callable[[int], memoryview], by_hand: ByHand

@@ -11,6 +11,7 @@ import asyncio
 import contextvars
 import itertools
 import math
+import socket
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
@@ -125,6 +126,10 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     async def create_connection(self, protocol_factory: Any, host: Any = None, port: Any = None, **_: Any) -> Any:
         return await self.network.dial(current_host.get(), host, port, protocol_factory)
+
+    async def getaddrinfo(self, host: Any, port: Any, **_: Any) -> Any:  # type: ignore[override]
+        """A simulated host has one address, its name."""
+        return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", (host, port))]
 
 
 def _work(future: asyncio.Future[Any], work: Callable[..., Any], args: tuple[Any, ...]) -> None:

@@ -164,15 +164,35 @@ def test_while_a_batch_waits_to_be_sent_again_nothing_newer_is_sent() -> None:
     assert queue.take(ME) is third
 
 
-def test_a_sequence_that_the_broker_lost_fails_the_batch_and_the_rest_goes_on_in_a_new_epoch() -> None:
+def test_batches_behind_one_that_was_given_up_go_on_in_a_new_epoch() -> None:
     queue = queue_of(3)
     queue.acknowledged(queue.take(ME))
     second = queue.take(ME)
-    assert not queue.failed(second, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, NOW_S)
+    assert not queue.failed(second, ErrorCode.INVALID_RECORD, NOW_S)
     third = queue.take(ME)
+    assert not queue.has_lost(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
     assert queue.failed(third, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, NOW_S)
     assert queue.take(ME) is third
     assert (third.identity, third.sequence) == (ProducerIdAndEpoch(7, 1), 0)
+
+
+def test_batches_behind_those_that_the_log_has_lost_go_on_in_a_new_epoch() -> None:
+    queue = queue_of(4)
+    queue.acknowledged(queue.take(ME))
+    second, third = queue.take(ME), queue.take(ME)
+    assert queue.has_lost(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    for batch in (second, third):
+        assert queue.failed(batch, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, NOW_S)
+    assert [queue.take(ME), queue.due_s(NOW_S, True, True)] == [second, None]
+    assert (second.identity, second.sequence) == (ProducerIdAndEpoch(7, 1), 0)
+    assert not queue.failed(second, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, NOW_S), "no epoch is begun twice in vain"
+
+
+def test_in_a_transaction_a_batch_behind_lost_ones_fails() -> None:
+    queue = queue_of(2)
+    queue.may_renew = False
+    queue.acknowledged(queue.take(ME))
+    assert not queue.failed(queue.take(ME), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, NOW_S)
 
 
 def test_a_batch_that_is_too_large_goes_out_in_halves_with_its_own_sequences() -> None:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 CLOSED = "this producer is closed"
+CANCELLED = "this producer is stopped: the task that sends its records was cancelled"
 NOT_CHECKED = object()
 
 
@@ -120,6 +121,7 @@ class AsyncProducer:
         self._sender = Sender(
             self._router, self.accumulator, self.settings, self.unseen, self._transactions, self._audit
         )
+        self._sender.on_end = partial(self.refuse, CANCELLED)
         self._sender.start()
         self._unusable = ""
 
@@ -311,7 +313,7 @@ class AsyncProducer:
 
         try:
             async with asyncio.timeout(left_s()):
-                if self._transactions is not None and self._transactions.open:
+                if self._transactions is not None and self._transactions.open and not self._unusable:
                     await self.abort_transaction()
         except (TimeoutError, KafkaError) as open_still:
             logger.warning("%s: an open transaction was not aborted: %s", self.settings.client_id, open_still)

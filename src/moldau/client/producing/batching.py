@@ -7,7 +7,7 @@ loop. When a batch may be sent, and in which order, `partition_queue` decides.
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from moldau.client.producing.batch import Batch, ProducerIdAndEpoch
@@ -210,6 +210,11 @@ class Accumulator:
         """All batches that are not acknowledged yet, with their partitions."""
         with self.lock:
             return [(q.tp, b) for q in self.queues.values() for b in (*q.in_flight, *q.again, *q.waiting)]
+
+    def waited_for(self, topics: Collection[str]) -> list[TopicPartition]:
+        """The partitions of these topics for which batches wait to be sent."""
+        with self.lock:
+            return [q.tp for q in self.queues.values() if q.tp.topic in topics and (q.again or q.waiting)]
 
     def expired(self, now_s: float) -> Iterable[tuple[PartitionQueue, Batch]]:
         """Remove and yield the waiting batches whose delivery time-out is over. Batches in flight stay: their reply or

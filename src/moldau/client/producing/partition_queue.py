@@ -95,15 +95,16 @@ class PartitionQueue:
         be sent again; if not, it has failed for good.
 
         OUT_OF_ORDER_SEQUENCE_NUMBER and UNKNOWN_PRODUCER_ID mean that the batch was not appended. If an earlier batch
-        is still unacknowledged, that is the cause. If an earlier batch was given up, or the broker has forgotten the
-        producer, all unacknowledged batches are sent in a new epoch; in a transaction (`may_renew` is false) they fail,
-        because only the coordinator gives epochs to a transactional id.
+        is still unacknowledged, that is the cause. If an earlier batch was given up, the broker has forgotten the
+        producer, or the log has lost earlier batches (`has_lost`), all unacknowledged batches are sent in a new epoch,
+        as by Java's producer (KIP-360); in a transaction (`may_renew` is false) they fail, because only the coordinator
+        gives epochs to a transactional id.
         """
         if code in _LOST_SEQUENCE and batch.sequence >= 0:
             if self.in_flight[0] is not batch or (self.again and self.again[0].order < batch.order):
                 self._send_again(batch, self.not_before_s)
                 return True
-            if self.may_renew and (self.gap or code == ErrorCode.UNKNOWN_PRODUCER_ID):
+            if self.may_renew and (self.gap or code == ErrorCode.UNKNOWN_PRODUCER_ID or self.has_lost(code)):
                 self.renew = True
                 self._send_again(batch, 0.0)
                 return True
@@ -113,6 +114,11 @@ class PartitionQueue:
         self.in_flight.remove(batch)
         self.gave_up(batch)
         return False
+
+    def has_lost(self, code: ErrorCode) -> bool:
+        """Whether a broker's answer to the first batch in flight means that its log has lost batches which were
+        acknowledged, as after an unclean election."""
+        return code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and self.epoch_acknowledged and not self.gap
 
     def split(self, batch: Batch, code: ErrorCode) -> Parts | None:
         """If the broker refused a batch as too large, replace it by its two halves; None if it has only one record or

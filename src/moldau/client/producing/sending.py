@@ -15,6 +15,7 @@ from moldau.client.producing.auditing import ProducerAudit
 from moldau.client.producing.batch import Ack, Batch, ProducerIdAndEpoch
 from moldau.client.producing.batching import Accumulator
 from moldau.client.producing.delivery import Unseen, tell
+from moldau.client.producing.gone_partitions import GonePartitions
 from moldau.client.producing.partition_queue import PartitionQueue
 from moldau.client.producing.producer_metrics import Counters
 from moldau.client.producing.producer_settings import ProducerSettings
@@ -43,6 +44,7 @@ logger = logging.getLogger(__name__)
 
 AFTER_FAULT_S = 0.1
 """The pause after a fault of the producer's own: one that lasts must not keep the loop busy."""
+LOST_BATCHES = "%s: the log of %s has lost records that were acknowledged; the producer goes on with those behind them"
 TakenBatches = dict[TopicPartition, tuple[PartitionQueue, Batch]]
 
 
@@ -72,9 +74,12 @@ class Sender:
         self._links: dict[int, Link] = {}
         self._waiting_for: dict[str, asyncio.Task[None]] = {}
         self._backoffs: dict[str, Backoff] = {}
+        self._gone = GonePartitions()
         self._awake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._closing = False
+        self.on_end: Callable[[], object] = lambda: None
+        """Called if the task of the sender is cancelled: no record that comes later would be sent."""
         self._loop = asyncio.get_running_loop()
 
     def start(self) -> None:
@@ -112,13 +117,16 @@ class Sender:
             raise
 
     def _loop_ends(self) -> None:
-        """Fail what nobody will deliver any more: its caller may wait for it on another loop."""
+        """The loop ends, or somebody has cancelled all of its tasks. Fail what nobody will deliver any more: its caller
+        may wait for it on another loop."""
+        self.on_end()
         left = self._accumulator.records
         if left:
             line = "%s: the event loop ended with %d records that are not delivered: use the producer in async with"
             logger.warning(line, self._router.client_id, left)
-            ended = "the event loop of the producer ended before the broker acknowledged the record"
-            self._fail_all(KafkaError(ErrorCode.NETWORK_EXCEPTION, ended))
+            why = "its task was cancelled, or its event loop ended"
+            unsent = f"the producer did not live until the broker acknowledged the record: {why}"
+            self._fail_all(KafkaError(ErrorCode.NETWORK_EXCEPTION, unsent))
         self._router.abandon()
 
     async def _send_until_closed(self) -> None:
@@ -247,6 +255,7 @@ class Sender:
         except KafkaError as failure:
             self._failed(taken, failure)
         else:
+            link.heed(response)
             self.counters.replied(monotonic_s() - sent_s)
             results = {TopicPartition(t.name, p.index): p for t in response.responses for p in t.partition_responses}
             for tp, (queue, batch) in taken.items():
@@ -285,7 +294,10 @@ class Sender:
             is_first = not queue.again  # batches that fail together wait once
             wait_ms = backoff.next_ms() if is_first else 0
             not_before_s = self._loop.time() + wait_ms / 1000 if is_first else queue.not_before_s
+            renewed = queue.renew
             again = queue.failed(batch, code, not_before_s, may_retry)
+            if queue.renew and not renewed and queue.has_lost(code):
+                logger.warning(LOST_BATCHES, self._router.client_id, queue.tp)
             if queue.renew and queue.exhausted:
                 self._identity = None
         if again:
@@ -353,13 +365,13 @@ class Sender:
             del self._waiting_for[name]
             self._awake.set()
 
-    def give_up(self, failure: KafkaError, topic: str | None = None) -> None:
-        """Fail all waiting batches, or those of one topic: the broker has refused the producer id, the version or the
-        topic for good, or the transaction is aborted."""
+    def give_up(self, failure: KafkaError, topic: str | None = None, partition: int | None = None) -> None:
+        """Fail all waiting batches, or those of one topic or partition: the broker has refused the producer id, the
+        version or the topic for good, the partition is gone, or the transaction is aborted."""
         hopeless: list[tuple[TopicPartition, Batch]] = []
         with self._accumulator.lock:
             for queue in self._accumulator.queues.values():
-                if topic is None or queue.tp.topic == topic:
+                if topic in (None, queue.tp.topic) and partition in (None, queue.tp.partition):
                     hopeless += [(queue.tp, batch) for batch in (*queue.again, *queue.waiting)]
                     for batch in queue.again:
                         queue.gave_up(batch)
@@ -369,22 +381,23 @@ class Sender:
             self._settle(tp, batch, failure)
 
     async def _ask_who_leads(self, topics: list[str]) -> None:
-        """Refresh the metadata. Batches of a refused topic fail; a topic without leaders is retried after a wait."""
+        """Refresh the metadata. Batches of a refused topic and of a partition that is gone fail. Raises `KafkaError` if
+        others wait for a partition that has no leader: they are retried after a wait."""
         await self._router.refresh(topics, create=True)
-        for topic in topics:
-            why = self._router.view.missing.get(topic)
-            if why is not None:
-                refused = KafkaError(why, f"topic {topic}: {sentence(why)}")
-                if why.retriable:
-                    raise refused
-                self.give_up(refused, topic)
+        view, unled = self._router.view, None
+        for tp in self._accumulator.waited_for(topics):
+            leader = view.leader(tp)
+            if not isinstance(leader, ErrorCode):
                 continue
-            known = self._router.view.topics.get(topic)
-            leaders = (
-                [self._router.view.leader(TopicPartition(topic, one)) for one in known.partitions] if known else []
-            )
-            if known is None or any(isinstance(leader, ErrorCode) for leader in leaders):
-                raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {topic} has no leader")
+            why = view.missing.get(tp.topic)
+            if why is not None and not why.retriable:
+                self.give_up(KafkaError(why, f"topic {tp.topic}: {sentence(why)}"), tp.topic)
+            elif gone := self._gone.failure(tp, view, self._loop.time()):
+                self.give_up(gone, *tp)
+            else:
+                unled = KafkaError(leader, f"{tp if why is None else f'topic {tp.topic}'}: {sentence(leader)}")
+        if unled is not None:
+            raise unled
 
     async def _connect(self, leader: int) -> None:
         dialling = self._loop.create_task(self._router.broker(leader))

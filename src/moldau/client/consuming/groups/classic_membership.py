@@ -71,6 +71,9 @@ class ClassicMembership(GroupMembership):
             except KafkaError:
                 self.forget()
                 raise
+            except asyncio.CancelledError:
+                self.rejoin_needed = True
+                raise
             if assigned is not None and self.generation >= 0:
                 await self._take_over(share, assigned)
                 return

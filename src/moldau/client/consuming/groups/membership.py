@@ -150,9 +150,14 @@ class GroupMembership(abc.ABC):
 
     async def watched(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a task of the member to its end. The application hears of a fault of the member's own, as of other fatal
-        failures; without that the next member would begin with the same fault at once, for ever."""
+        failures; without that the next member would begin with the same fault at once, for ever. After a task that was
+        cancelled the member joins again: without heartbeats the group would give its partitions to others."""
         try:
             await work
+        except asyncio.CancelledError:  # if not by the member itself, the application has cancelled all tasks
+            self.rejoin_needed = True
+            self._wake()
+            raise
         except Exception as fault:
             self.generation, self.rejoin_needed = NO_GENERATION, True
             self.fatal = own_fault(f"group {self._settings.group_id}: the member", fault)
