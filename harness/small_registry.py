@@ -24,6 +24,7 @@ class SmallRegistry:
         self.answers: list[tuple[int, bytes]] = []
         self._schemas: list[str] = []
         self._subjects: dict[str, list[int]] = {}
+        self._deleted: set[str] = set()
         self._stopped = threading.Event()
         registry = self
 
@@ -63,7 +64,10 @@ class SmallRegistry:
         self._server.server_close()
 
     def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
-        parts = [unquote(part) for part in path.partition("?")[0].strip("/").split("/")]
+        path, _, query = path.partition("?")
+        parts = [unquote(part) for part in path.strip("/").split("/")]
+        if method == "GET" and len(parts) > 2 and parts[1] in self._deleted and "deleted=true" not in query:
+            return 404, missing(40401)
         match method, parts:
             case "GET", ["subjects"]:
                 return 200, list(self._subjects)
@@ -73,6 +77,9 @@ class SmallRegistry:
                 ids = self._subjects.get(subject, [])
                 found = [number for number in ids if self._schemas[number - 1] == json.dumps(body)]
                 return self._version(subject, ids.index(found[0]) + 1) if found else (404, missing(40403))
+            case "DELETE", ["subjects", subject]:
+                self._deleted.add(subject)
+                return 200, list(range(1, len(self._subjects[subject]) + 1))
             case "GET", ["subjects", subject, "versions"]:
                 ids = self._subjects.get(subject, [])
                 return (200, list(range(1, len(ids) + 1))) if ids else (404, missing(40401))

@@ -62,9 +62,10 @@ def own_fault(who: str, fault: Exception) -> KafkaError:
     return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{who} met a fault of its own: {fault!r}")
 
 
-def missing(about: str) -> NoSuchPartition:
-    """The error for what does not exist. The controller answered this, so asking again would not help."""
-    return NoSuchPartition(f"{about}: unknown topic or partition")
+def missing(about: str, more: str = "") -> NoSuchPartition:
+    """The error for what does not exist, with `more` behind its text. The controller answered this, so asking again
+    would not help."""
+    return NoSuchPartition(f"{about}: unknown topic or partition{more}")
 
 
 def unasked(what: str) -> KafkaError:

@@ -127,7 +127,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     async def create_connection(self, protocol_factory: Any, host: Any = None, port: Any = None, **_: Any) -> Any:
         return await self.network.dial(current_host.get(), host, port, protocol_factory)
 
-    async def getaddrinfo(self, host: Any, port: Any, **_: Any) -> Any:  # type: ignore[override]
+    async def getaddrinfo(self, host: Any, port: Any, **_: Any) -> Any:
         """A simulated host has one address, its name."""
         return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", (host, port))]
 

@@ -50,6 +50,14 @@ def test_versions_and_types_and_references_are_kept(registry: SchemaRegistry) ->
     assert registry.referenced(other) == {"t": TEXT}
 
 
+def test_what_a_schema_refers_to_is_found_after_its_subject_was_deleted(registry: SchemaRegistry) -> None:
+    registry.register("text", TEXT)
+    assert registry.delete_subject("text") == [1]
+    with pytest.raises(SchemaNotFound):
+        registry.version("text")
+    assert registry.referenced(Schema('{"type": "object"}', JSON, (Reference("t", "text", 1),))) == {"t": TEXT}
+
+
 def test_references_that_lead_back_are_refused(small: SmallRegistry, registry: SchemaRegistry) -> None:
     around = Schema('"string"', references=(Reference("a", "around", 1),))
     registry.register("around", around)

@@ -132,11 +132,12 @@ def test_a_broker_that_has_gone_during_a_contest_is_not_elected() -> None:
         controller.acting.longest_logs._ask = slow
         asking = asyncio.ensure_future(followed_by(controller, 2, 3))
         await lose_one_and_two(members)
-        controller.acting._deciding = asyncio.ensure_future(asyncio.sleep(1000))  # no contest before both are here
+        # No contest before both are here.
+        controller.acting.longest_logs.deciding = asyncio.ensure_future(asyncio.sleep(1000))
         await members.join(1)
         await members.join(2)
         await members.shown(lambda image: list(image.brokers) == [1, 2, 3] and partition(image).last_elr == (1, 2))
-        controller.acting._deciding = None
+        controller.acting.longest_logs.deciding = None
         controller.acting.look_at_brokers()
         await asyncio.sleep(1)
         members.pop(1).die()
@@ -203,7 +204,7 @@ def test_a_controller_that_failed_as_it_began_a_contest_holds_it_later() -> None
         look = acting._balance.look
 
         def session_over(*asked: Any) -> Any:
-            if not failed and acting._deciding is not None:
+            if not failed and acting.longest_logs.deciding is not None:
                 failed.append(1)
                 raise SessionOver("it is over")
             return look(*asked)

@@ -16,6 +16,7 @@ from moldau.names import TopicPartition
 from moldau.peers.link import Link
 from moldau.protocol.apis import Api
 
+LOST_REPLY = " (the reply to an earlier attempt was lost: this call may have done it)"
 Outcomes = dict[str, KafkaError | None]
 """Name -> None, or the error of this item."""
 T = TypeVar("T")
@@ -80,19 +81,26 @@ class AdminPart:
         kind: str = "topic",
     ) -> Outcomes:
         """Ask the controller about several items, and again about those that fail with a retriable error. `results`
-        returns the name and the result of each item in a reply."""
+        returns the name and the result of each item in a reply. If a reply was lost, the errors of the next one say so:
+        what they complain about may be what this call has done."""
         order = [*dict.fromkeys(names)]
         wanted = [*order]
         outcomes: Outcomes = {}
+        lost = ""
 
         async def attempt() -> None:
+            nonlocal lost
             failed: KafkaError | None = None
             link = await self._controller()
-            reply = await link.call(api, request([*wanted]), self._timeout_ms * 2)
+            try:
+                reply = await link.call(api, request([*wanted]), self._timeout_ms * 2)
+            except KafkaError:
+                lost = LOST_REPLY
+                raise
             for name, result in results(reply):
                 if name not in wanted:
                     raise unasked(f"has a {kind} that was not asked for: {name!r}")
-                error = failure(result, f"{kind} {name}")
+                error = failure(result, f"{kind} {name}", lost)
                 if error is not None and error.retriable:
                     failed = error
                 else:
@@ -169,14 +177,14 @@ def check_answer(code: int, about: str, message: str | None = None) -> None:
     check(code, about, message)
 
 
-def failure(result: Any, about: str) -> KafkaError | None:
-    """The error in the result of one item, None if it has none."""
+def failure(result: Any, about: str, more: str = "") -> KafkaError | None:
+    """The error in the result of one item, None if it has none. `more` is put behind its text."""
     code = error_of(result.error_code)
     if code is ErrorCode.NONE:
         return None
     if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        return missing(about)
-    said = getattr(result, "error_message", None) or sentence(code)
+        return missing(about, more)
+    said = (getattr(result, "error_message", None) or sentence(code)) + more
     # Brokers of ours name it themselves.
     text = said if said.startswith(f"{about} ") else f"{about}: {said}"
     return ChangeTimedOut(text) if code is ErrorCode.REQUEST_TIMED_OUT else KafkaError(code, text)

@@ -124,9 +124,8 @@ class Sender:
         if left:
             line = "%s: the event loop ended with %d records that are not delivered: use the producer in async with"
             logger.warning(line, self._router.client_id, left)
-            why = "its task was cancelled, or its event loop ended"
-            unsent = f"the producer did not live until the broker acknowledged the record: {why}"
-            self._fail_all(KafkaError(ErrorCode.NETWORK_EXCEPTION, unsent))
+            ended = "the event loop of the producer ended, or its task was cancelled, before the record was delivered"
+            self._fail_all(KafkaError(ErrorCode.NETWORK_EXCEPTION, ended))
         self._router.abandon()
 
     async def _send_until_closed(self) -> None:

@@ -134,7 +134,8 @@ class SchemaRegistry:
         return [int(one) for one in _list(self._addresses.ask("DELETE", f"/subjects/{quote(subject, safe='')}"))]
 
     def referenced(self, schema: Schema) -> dict[str, Schema]:
-        """What the schema refers to, by name, with what that refers to before it. Raises `RegistryError`."""
+        """What the schema refers to, by name, with what that refers to before it; also in subjects that were deleted
+        since, because records that were written with the schema may still be read. Raises `RegistryError`."""
         schemas: dict[str, Schema] = {}
         self._refer(schema, schemas, ())
         return schemas
@@ -144,7 +145,8 @@ class SchemaRegistry:
             if reference in above or len(schemas) >= REFERENCES_MAX:
                 raise SchemaInvalid(f"the references of the schema lead back to {reference.name}")
             if reference.name not in schemas:
-                other = self.version(reference.subject, reference.version).schema
+                path = f"/subjects/{quote(reference.subject, safe='')}/versions/{reference.version}?deleted=true"
+                other = _schema(self._addresses.ask("GET", path))
                 self._refer(other, schemas, (*above, reference))
                 schemas[reference.name] = other
 

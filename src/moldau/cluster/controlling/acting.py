@@ -31,7 +31,7 @@ from moldau.cluster.controlling.controller_queue import ControllerQueue
 from moldau.cluster.controlling.isr_alterations import IsrAlterations
 from moldau.cluster.controlling.lasting import LastingWork
 from moldau.cluster.controlling.leader_balance import LeaderBalance
-from moldau.cluster.controlling.longest_logs import AskBroker, Contest, LongestLogs, nobody_answers
+from moldau.cluster.controlling.longest_logs import AskBroker, LongestLogs, nobody_answers
 from moldau.cluster.controlling.old_tools import OldTools
 from moldau.cluster.controlling.topic_changes import TopicChanges
 from moldau.cluster.controlling.unreadable_names import UnreadableNames
@@ -84,8 +84,6 @@ class Acting:
         self.longest_logs = LongestLogs(
             self.metadata, self.queue, self.queue.made, self.metadata.least_in_sync, self._not_to_lead, ask_log_ends
         )
-        self._deciding: asyncio.Task[None] | None = None
-        """An election of last resort."""
         self._balance = LeaderBalance(config)
         self._missed = MissedBrokers()
         self._lasting = LastingWork(self.metadata, self.queue, self.metadata.least_in_sync)
@@ -143,8 +141,8 @@ class Acting:
             pass
         finally:
             self._resign("its session in the store is over")
-            await ended(carrying_out, self._deciding)
-            self._deciding = None
+            await ended(carrying_out, self.longest_logs.deciding)
+            self.longest_logs.deciding = None
 
     async def assign_directories(
         self, broker_id: int, broker_epoch: int, placed: Sequence[InDirectory]
@@ -183,9 +181,7 @@ class Acting:
             await self._stand(store)
         if self.stream is not None:
             await self._take_brokers(store)
-            # Brokers are asked for the ends of their logs, and may be slow: all else goes on meanwhile.
-            if self._deciding is None and (contests := self.longest_logs.contests()):
-                self._deciding = asyncio.ensure_future(self._decide(contests))
+            self.longest_logs.begin(self._changed.set)
             await self._forget_deleted()
             self._look_at_left_out()
             await self._lasting.go_on()
@@ -389,21 +385,6 @@ class Acting:
         for batch in in_batches(elected):
             await self.queue.commit(steps_of(self.metadata.image, batch))
         return {TopicPartition(one.topic, one.number) for one in elected}
-
-    async def _decide(self, contests: Sequence[Contest]) -> None:
-        try:
-            await self.longest_logs.decide(contests)
-            if self.longest_logs.contests():  # somebody has not answered
-                await asyncio.sleep(RETRY_S)
-        except (StorageError, KafkaError, StoreConflict) as error:
-            notices.error("", "partitions whose replicas have lost records have no leader yet: %s", error)
-            await asyncio.sleep(RETRY_S)
-        except Exception:
-            logger.exception("electing the replica with the longest log failed; the controller tries again")
-            await asyncio.sleep(RETRY_S)
-        finally:
-            self._deciding = None
-            self._changed.set()
 
     def _away(self) -> Collection[int]:
         return self._silent or ()

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, 
 from functools import partial
 from typing import NamedTuple
 
+from moldau.cluster.controlling.candidacy import RETRY_S
 from moldau.cluster.controlling.change_queue import ChangeQueue
 from moldau.cluster.controlling.conflicting_states import ConflictingStates
 from moldau.cluster.controlling.log_ends import AT_ONCE, WantedLog
@@ -18,13 +19,16 @@ from moldau.cluster.state.eligibility import LogEnd, candidates, led_by_longest
 from moldau.cluster.state.image import NO_LEADER, BrokerImage, Image, PartitionImage
 from moldau.cluster.state.metadata_cache import MetadataCache
 from moldau.errors import KafkaError, StorageError
+from moldau.metadata_store.store import StoreConflict
 from moldau.names import TopicPartition
+from moldau.notices import Notices
 
 AskBroker = Callable[[int, int, Sequence[WantedLog]], Awaitable[Mapping[WantedLog, LogEnd]]]
 """The ends of logs of the broker with this id and epoch, those that it has; raises `KafkaError`."""
 _Ends = Mapping[WantedLog, LogEnd]
 
 logger = logging.getLogger(__name__)
+notices = Notices(logger)
 
 
 async def nobody_answers(broker_id: int, epoch: int, wanted: Sequence[WantedLog]) -> Mapping[WantedLog, LogEnd]:
@@ -67,6 +71,8 @@ class LongestLogs:
         self._away = away
         self._ask = ask
         self._conflicting = ConflictingStates()
+        self.deciding: asyncio.Task[None] | None = None
+        """The decision that goes on in the background."""
         self.unclean = 0
         """The unclean elections of this broker as the controller."""
 
@@ -87,6 +93,27 @@ class LongestLogs:
 
     def _may_be_unclean(self, topic: str) -> bool:
         return self._metadata.topic_config(topic).unclean_leader_election_enable
+
+    def begin(self, then: Callable[[], object]) -> None:
+        """Decide what is to be decided now, in the background: brokers are asked for the ends of their logs, and may be
+        slow. `then` is called at the end. Nothing if a decision goes on already."""
+        if self.deciding is None and (contests := self.contests()):
+            self.deciding = asyncio.ensure_future(self._decide(contests, then))
+
+    async def _decide(self, contests: Sequence[Contest], then: Callable[[], object]) -> None:
+        try:
+            await self.decide(contests)
+            if self.contests():  # somebody has not answered
+                await asyncio.sleep(RETRY_S)
+        except (StorageError, KafkaError, StoreConflict) as error:
+            notices.error("", "partitions whose replicas have lost records have no leader yet: %s", error)
+            await asyncio.sleep(RETRY_S)
+        except Exception:
+            logger.exception("electing the replica with the longest log failed; the controller tries again")
+            await asyncio.sleep(RETRY_S)
+        finally:
+            self.deciding = None
+            then()
 
     async def decide(self, contests: Sequence[Contest]) -> None:
         """Ask the brokers, and let the longest logs lead. Raises what `ChangeQueue.commit` raises."""
