@@ -162,6 +162,7 @@ IN_VAIN = {
     "groups reset-offsets of two forms": (["g", "--to-current", "--export", "--json"], "give --export or --json"),
     "pipeline load": (["--topics", "t"], "--warehouse is missing"),
     "pipeline load of nothing": (["--warehouse", "w"], "give one of --topics and --pattern"),
+    "top": (["--once", "--json", "--rows", "3"], "--rows cannot be combined with --json"),
     "topics alter": (["t"], "give --partitions"),
     "topics delete-records": (["t"], "give topics and --before"),
     "client-metrics alter": (["s"], "give --metrics, --interval or --match"),

@@ -47,6 +47,8 @@ def test_schemas_are_registered_listed_shown_checked_and_compared(offline: Molda
         "--- orders-value version 1\n+++ orders-value"
     )
     assert offline("schemas", "diff", "orders-value", "--from", "2", *at).code == 0
+    three = offline("schemas", "diff", "orders-value", f"{files}/longer.avsc", "--from", "1", "--to", "1", *at)
+    assert three.code == 2 and three.error.startswith("FILE is compared with one version: leave out --from or --to")
     assert json.loads(offline("schemas", "get", "orders-value", *at).out) == LONGER
     shown = offline("schemas", "get", "orders-value", "--version", "1", "--json", *at).json
     assert shown["id"] == 1 and shown["type"] == "AVRO" and json.loads(shown["schema"]) == ORDER

@@ -91,8 +91,10 @@ def test_records_of_offsets_are_decoded_by_the_name_of_the_folder_or_as_one_says
 
 
 @pytest.mark.parametrize("option", [("--records",), ("--decoder", "offsets"), ("--json",)])
-def test_columns_take_no_option_of_what_is_printed(option: tuple[str, ...], offline: Moldau, folder: Path) -> None:
-    dumped = offline("log", "dump", str(folder / "flights-0"), "--arrow", "out.arrow", *option)
+def test_columns_take_no_option_of_what_is_printed(
+    option: tuple[str, ...], offline: Moldau, folder: Path, tmp_path: Path
+) -> None:
+    dumped = offline("log", "dump", str(folder / "flights-0"), "--arrow", str(tmp_path / "out"), *option)
     assert dumped.code == 2 and f"{option[0]} cannot be combined with --arrow" in dumped.error
 
 

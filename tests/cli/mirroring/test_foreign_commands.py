@@ -112,6 +112,7 @@ def test_the_status_takes_no_names_that_a_mirror_in_moldau_does_not_have(
         (["--to-alias", "a b"], "--to-alias 'a b' cannot be part of a topic's name"),
         (["--to-alias", "source"], "--from-alias and --to-alias are the same, 'source'"),
         (["--instance", "a b"], "--instance 'a b' is not a name of letters, digits"),
+        (["--metrics-host", "127.0.0.1"], "--metrics-host needs --metrics-port"),
         (["--metrics-port", "70000"], "Invalid value for '--metrics-port': 70000 is not from 0 to 65535"),
         (["--session-timeout", "0"], "--session-timeout 0 is not a number of seconds above 0"),
         (["--compression", "lzma"], "--compression 'lzma' is not one of none, gzip, snappy, lz4, zstd"),

@@ -144,6 +144,7 @@ def test_the_separators_of_headers_may_be_others(moldau: Moldau, topic: str) -> 
             b"N:1\tv",
             "line 1 of standard input has a header whose name is the null",
         ),
+        (["--headers-separator", ";"], b"", "separators of headers need --headers"),
         (["--headers", "--headers-separator", ""], b"", "--headers-separator is empty"),
         (["--headers", "--headers-separator", ":"], b"", "--headers-separator and --headers-key-separator must differ"),
         (["--key-separator", "N", "--null-marker", "N"], b"", "--null-marker and --key-separator must differ"),

@@ -53,6 +53,8 @@ MetricsPort = Annotated[
 MetricsHost = Annotated[
     str, Option("--metrics-host", metavar="HOST", help="Where --metrics-port listens; '' is every interface.")
 ]
+WhileMeasured = Callable[[Callable[[], list[Family]]], AbstractAsyncContextManager[int]]
+"""Listens while it is entered, for those who ask for the metrics that the function returns."""
 SHORTEST_S = 0.05
 NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 """The names that brokers accept as `group.instance.id`."""
@@ -114,9 +116,9 @@ def start(
         checkpoints_s=max(checkpoint_interval, SHORTEST_S),
         compression=compression,
     )
+    work = partial(_mirror, settings, by_rules, foreign, _measured(metrics_host, metrics_port))
     ends = options.end_of(source, from_config), options.end_of(target, to_config)  # one that is down is waited for
     log_to_stderr()
-    work = partial(_mirror, settings, by_rules, foreign, partial(told_to_prometheus, metrics_host, metrics_port))
     return asyncio.run(cancelled_by_signal(options.with_ends(ends, work)))
 
 
@@ -124,7 +126,7 @@ async def _mirror(
     settings: MirrorSettings,
     by_rules: ForeignSettings,
     foreign: bool,
-    measured: Callable[[Callable[[], list[Family]]], AbstractAsyncContextManager[int]],
+    measured: WhileMeasured,
     source: ClusterEnd,
     target: ClusterEnd,
 ) -> None:
@@ -153,6 +155,13 @@ async def _mirror(
     worker = MirrorWorker(source, target, settings)
     async with measured(lambda: families_of(worker, loop.time())):
         await worker.run()
+
+
+def _measured(host: str, port: int) -> WhileMeasured:
+    """Raises `ConfigError`."""
+    if host and port == NO_PORT:
+        raise ConfigError("--metrics-host needs --metrics-port")
+    return partial(told_to_prometheus, host, port)
 
 
 def _member(instance: str | None, session_s: float) -> MemberOptions:

@@ -45,8 +45,10 @@ class TextLines(NamedTuple):
     headers_key_separator: bytes = b":"
 
     def check(self) -> None:
-        """Raise `ConfigError` for separators that cannot be told apart."""
+        """Raise `ConfigError` for separators that cannot be told apart, or that separate nothing."""
         named = {"--key-separator": self.key_separator}
+        if not self.has_headers and self[3:] != TextLines()[3:]:
+            raise ConfigError("separators of headers need --headers")
         if self.has_headers:
             named |= {
                 "--headers-delimiter": self.headers_delimiter,

@@ -160,6 +160,8 @@ def diff(
 
       moldau schemas diff orders-value order.avsc
     """
+    if file and old and new != "latest":
+        raise UsageError("FILE is compared with one version: leave out --from or --to")
     registry = SchemaRegistry(schema_registry)
     after = registry.version(subject, _number(new))
     if file:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from moldau.cli.command_line import Option
+from moldau.cli.command_line import Option, UsageError
 from moldau.cli.options import BOOTSTRAP, BootstrapServer, Json, reachable
 from moldau.cli.output import note, print_json, print_table, time_text
 from moldau.cli.watching.changes import ClusterLook, groups_between, topics_between
@@ -48,6 +48,8 @@ def top(
 
       moldau top --once --json
     """
+    if as_json and rows is not None:
+        raise UsageError("--rows cannot be combined with --json, which has all rows")
     brokers = reachable(bootstrap_server)
 
     async def watch() -> None:
