@@ -101,6 +101,21 @@ def test_rejected_records_of_an_earlier_topic_keep_no_record_of_a_new_one_out(tm
     assert [row["id"] for row in lake.loaded_rows()] == [1, 2, 3]
 
 
+def test_rejected_records_of_an_earlier_topic_are_not_moved_to_the_table_of_a_new_one(tmp_path: Path) -> None:
+    lake = ByHand(tmp_path, "delta")
+    lake.topic_id = ONE_TOPIC
+    lake.produce(0, b'{"id": "x"}')
+    lake.load(IN_COLUMNS)
+    kept = (tmp_path / "_quarantine").rename(tmp_path / "kept")
+    drop(lake)
+    lake.topic_id, lake.log = ANOTHER_TOPIC, {0: [b'{"id": 1}', b'{"id": 2}'], 1: []}
+    lake.load(Decoding("json", "id STRING"))
+    kept.rename(tmp_path / "_quarantine")
+    with pytest.raises(TableError, match=f"has rejected records of another topic {TOPIC} than .*nothing was moved"):
+        lake.requeue(Decoding("json", "id STRING"))
+    assert [row["id"] for row in lake.loaded_rows()] == ["1", "2"]
+
+
 def test_a_topic_that_is_loaded_anew_leaves_its_rejected_records_where_they_are(tmp_path: Path) -> None:
     lake = ByHand(tmp_path, "delta")
     lake.topic_id = ONE_TOPIC

@@ -102,6 +102,7 @@ def requeue(
     _refuse_other_kinds(table)
     if rejected is None:
         return Requeued(topic)
+    _refuse_another_topic(table, rejected, topic)
     tables = Tables(topic, table, rejected, {}, compression)
     for _ in range(ATTEMPTS):
         tables = tables._replace(loaded=_loaded(tables))
@@ -137,6 +138,16 @@ def _refuse_other_kinds(table: LoadedTable) -> None:
     else:
         return
     raise TableError(f"{table.name} {why}, and a requeue cannot add to it yet: load its topic into a new table.")
+
+
+def _refuse_another_topic(table: LoadedTable, rejected: LoadedTable, topic: str) -> None:
+    """Raise TableError if the rejected records are of another topic of this name than the table's rows."""
+    one, other = table.topic_id(topic), rejected.topic_id(topic)
+    if one is not None and other is not None and one != other:
+        raise TableError(
+            f"{rejected.name} has rejected records of another topic {topic} than {table.name}: the topic was deleted "
+            "and created again, so nothing was moved."
+        )
 
 
 def finish(tables: Tables, new_id: NewId) -> None:
