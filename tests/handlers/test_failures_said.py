@@ -12,11 +12,12 @@ import pytest
 
 from harness.patience import stretched
 from moldau.cluster.controlling import change_queue
+from moldau.cluster.copies import Copies
 from moldau.coordinators import assembly
 from moldau.coordinators.importing import import_for
 from moldau.errors import ErrorCode
 from moldau.handlers import table
-from moldau.log import failures
+from moldau.log import checkpoints, failures
 from moldau.metadata_store.embedded import FILE_NAME
 from moldau.protocol.apis import (
     CREATE_TOPICS,
@@ -110,6 +111,23 @@ def test_groups_are_served_when_their_code_can_be_read_again(
         assert error == ErrorCode.UNKNOWN_MEMBER_ID, "the coordinator is here, and has loaded its partition"
 
     run(scenario, tmp_path, offsets_topic_num_partitions=1)
+
+
+def test_metadata_that_cannot_be_copied_say_what_to_do_about_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(disk: object, path: Path, data: bytes) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path))
+
+    async def scenario(alive: Living) -> None:
+        assert alive.broker._embedded is not None
+        monkeypatch.setattr(checkpoints, "replace_private_file", refuse)
+        copies = Copies(alive.broker._embedded, alive.broker.folders, alive.broker.runtime)
+        copies.write(alive.broker.folders.folders)
+        assert said(caplog, "the metadata cannot be copied to", "Too many open files", "Raise the limit of open") == 1
+        assert said(caplog, "disk") == 0
+
+    run(scenario, tmp_path)
 
 
 def test_partitions_of_a_folder_that_is_offline_are_named_with_what_brings_them_back(

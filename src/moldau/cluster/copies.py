@@ -22,6 +22,7 @@ from moldau.cluster.state.reading import last_producer_id, read_image
 from moldau.errors import StorageError
 from moldau.log import checkpoints
 from moldau.log.checkpoints import CorruptCheckpoint
+from moldau.log.folders.advice import remedy
 from moldau.log.folders.folder import LogFolder
 from moldau.log.folders.folders import LogFolders
 from moldau.metadata_store.embedded import FILE_NAME, EmbeddedStore
@@ -172,5 +173,5 @@ class Copies:
                 try:
                     checkpoints.replace_private_file(self._runtime.disk, path, data)
                 except OSError as error:
-                    line = "the metadata cannot be copied to %s: %s. Repair its disk or free space on it"
-                    notices.error(str(path), line, path, error)
+                    line = "the metadata cannot be copied to %s: %s. %s"
+                    notices.error(str(path), line, path, error, remedy(error))

@@ -17,6 +17,8 @@ from moldau.log.folders.advice import remedy
         (errno.EROFS, "remount it writable", "Repair"),
         (errno.ENODEV, "Mount its disk", "Repair"),
         (errno.EACCES, "Let the broker's user read and write it", "Repair"),
+        (errno.EMFILE, "Raise the limit of open files", "Repair"),
+        (errno.ENFILE, "Raise the machine's limit of open files", "Repair"),
         (errno.EPERM, "Let the broker's user read and write it", "Repair"),
     ],
 )

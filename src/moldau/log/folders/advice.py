@@ -11,6 +11,8 @@ REMEDIES: Final = {
     errno.ENODEV: "Mount its disk at this path again",
     errno.EACCES: "Let the broker's user read and write it",
     errno.EPERM: "Let the broker's user read and write it",
+    errno.EMFILE: "Raise the limit of open files (`ulimit -n`, LimitNOFILE in systemd)",
+    errno.ENFILE: "Raise the machine's limit of open files (`sysctl fs.file-max`)",
 }
 """By error number. Source: errno(3), and mount(8), `errors=`: the kernel makes a file system with errors read-only."""
 
