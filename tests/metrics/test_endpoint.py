@@ -110,10 +110,17 @@ def test_a_topic_that_is_deleted_during_a_scrape_ends_no_scrape(
         async def deleting(pace: collecting.ReadingPace, items: Iterable[Any]) -> AsyncIterator[Any]:
             """Between two turns of the scrape."""
             async for item in paced(pace, items):
-                if "second" in alive.broker.cluster.image.topics and getattr(item, "name", "") == "first":
+                if collects and "second" in alive.broker.cluster.image.topics and item.name == "first":
                     await topics.delete([("second", None)])
                 yield item
 
+        async def collecting_cluster(self: Collecting, *given: Any) -> None:
+            collects.append(1)
+            await collect(self, *given)
+            collects.clear()
+
+        collects, collect = list[int](), Collecting._cluster
+        monkeypatch.setattr(Collecting, "_cluster", collecting_cluster)
         monkeypatch.setattr(collecting.ReadingPace, "paced", deleting)
         answer = await get(port_of(alive))
         assert answer.status == 200 and 'kafka_topic_partitions{topic="first"} 1' in answer.text
