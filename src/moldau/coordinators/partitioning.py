@@ -3,9 +3,10 @@
 Clients choose these keys, and the time that hashing one takes: see `elements_of`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import repeat
+from typing import Final
 
 KEY_CHARS_MAX = 0x7FFF
 """The most characters of a key in a record."""
@@ -13,6 +14,7 @@ KEPT_CHARS_MAX = 256
 """The partition of a longer key is computed each time: 4,096 keys are kept."""
 CHARS_OF_AN_ELEMENT = 100
 """How many characters are hashed within the time of one element (`turns`)."""
+NO_ELEMENTS: Final = ()
 
 
 def partition_of(key: str, count: int) -> int:
@@ -24,8 +26,10 @@ def partition_of(key: str, count: int) -> int:
     return _computed(key, count) if len(key) <= KEY_CHARS_MAX else 0
 
 
-def elements_of(key: str) -> Iterator[None]:
-    """Yields once for each element that hashing the key is worth, beyond the first."""
+def elements_of(key: str) -> Iterable[None]:
+    """As many as hashing the key is worth elements, beyond the first."""
+    if len(key) < CHARS_OF_AN_ELEMENT:
+        return NO_ELEMENTS
     return repeat(None, min(len(key), KEY_CHARS_MAX) // CHARS_OF_AN_ELEMENT)
 
 
