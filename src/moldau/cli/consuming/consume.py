@@ -122,7 +122,7 @@ def consume(
 
 
 def _writer(topic: str, record_format: str, null: str, internal: bool, as_json: bool) -> Callable[[Record], bytes]:
-    """What makes a line of a record. Raises `UsageError`, `ConfigError`."""
+    """The function that turns a record into a line. Raises `UsageError`, `ConfigError`."""
     if (internal or as_json) and record_format not in (VALUE_ONLY, "json"):
         raise UsageError(f"--format cannot be combined with {'--internal' if internal else '--json'}")
     if (internal or as_json or record_format == "json") and null != NULL:

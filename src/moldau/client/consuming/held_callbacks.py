@@ -17,7 +17,7 @@ class HeldCallbacks:
         self._held: weakref.WeakKeyDictionary[StandIn, Callable[..., Any]] = weakref.WeakKeyDictionary()
 
     def stand_in(self, function: Any) -> Any:
-        """What the consumer's thread gets in place of a function; the same if it is not one."""
+        """What the consumer's thread gets in place of a function. What cannot be called is returned as it is."""
         if not callable(function):
             return function
         made = StandIn(self)

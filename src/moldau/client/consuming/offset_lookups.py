@@ -28,8 +28,8 @@ class OffsetLookups:
         self, times: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """For each partition the offset and timestamp of the first record at or after a time in ms since 1970. None if
-        there is no such record, or, with `read_committed`, none before the last stable offset. Raises `ConfigError`,
-        `NoSuchPartition`, `KafkaError`."""
+        there is no such record. With `read_committed`, only records before the last stable offset count. Raises
+        `ConfigError`, `NoSuchPartition`, `KafkaError`."""
         self._check_open()
         wanted = _checked(times)
         await self._positions.check_exist(wanted)

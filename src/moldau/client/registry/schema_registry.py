@@ -134,8 +134,9 @@ class SchemaRegistry:
         return [int(one) for one in _list(self._addresses.ask("DELETE", f"/subjects/{quote(subject, safe='')}"))]
 
     def referenced(self, schema: Schema) -> dict[str, Schema]:
-        """What the schema refers to, by name, with what that refers to before it; also in subjects that were deleted
-        since, because records that were written with the schema may still be read. Raises `RegistryError`."""
+        """The schemas that this one refers to, directly and through others, by name. A schema comes behind those that
+        it refers to. Deleted subjects count, too: records that were written with the schema may still be read. Raises
+        `RegistryError`."""
         schemas: dict[str, Schema] = {}
         self._refer(schema, schemas, ())
         return schemas

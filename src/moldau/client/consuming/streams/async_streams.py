@@ -27,7 +27,7 @@ from moldau.tasks import ended
 
 
 class TaskFeed(FedStream):
-    """What a task of the consumer hands to one `AsyncMessageStream`."""
+    """The batches on their way from the consumer's task to one `AsyncMessageStream`."""
 
     def __init__(self, name: str, drained: Callable[[], object]):
         self._batches: asyncio.Queue[StreamBatch | Exception | None] = asyncio.Queue()

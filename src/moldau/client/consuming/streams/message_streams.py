@@ -29,7 +29,7 @@ from moldau.monotonic import monotonic_s
 
 
 class StreamFeed(FedStream):
-    """What a thread of the consumer hands to one `MessageStream`."""
+    """The batches on their way from the consumer's thread to one `MessageStream`."""
 
     def __init__(self, name: str, drained: Callable[[], object]):
         self._batches: queue.SimpleQueue[StreamBatch | Exception | None] = queue.SimpleQueue()

@@ -23,7 +23,7 @@ from moldau.names import TopicPartition
 BATCHES_AHEAD = 2
 WAIT_S = 1.0
 Key = TypeVar("Key", bound=str | TopicFilter)
-"""What a stream reads: `topic_filter.Wanted`."""
+"""The name or the filter that a stream was asked for with (`topic_filter.Wanted`)."""
 
 
 class StreamBatch:
@@ -189,7 +189,7 @@ class StreamSource(Protocol):
 
 
 class StreamingConsumer(StreamSource, Protocol):
-    """What feeders need of their consumer besides. All of it belongs to the consumer's loop."""
+    """The methods of a consumer that its feeders call. They run on the consumer's loop."""
 
     own_loop: OwnLoop | None
 

@@ -37,5 +37,5 @@ if TYPE_CHECKING:
     Wanted = TypeVar("Wanted", bound=str | TopicFilter)
 else:
     Wanted = str | TopicFilter
-"""What a stream reads: a topic by its name, or those that a filter selects. A type checker sees that the streams of a
-method have the keys it was given; `help` shows what these may be."""
+"""A topic by its name, or the topics that a filter selects: the keys of what `create_message_streams` takes. For type
+checkers, the streams that it returns have the same keys; `help` shows both types of a key."""
