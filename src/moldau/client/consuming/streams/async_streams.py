@@ -35,15 +35,7 @@ class TaskFeed(FedStream):
 
     async def current(self) -> StreamBatch | None:
         """The batch to go on with; None at the end. Waits for one, and raises what `poll` would raise."""
-        if self._current is None:
-            batch = await self._batches.get()
-            if not isinstance(batch, StreamBatch):
-                self._batches.put_nowait(batch)
-                if batch is None:
-                    return None
-                raise batch
-            self._current = batch
-        return self._current
+        return self._current or self.begin(await self._batches.get())
 
 
 @of_one_loop()

@@ -37,15 +37,7 @@ class StreamFeed(FedStream):
 
     def current(self) -> StreamBatch | None:
         """The batch to go on with; None at the end. Waits for one, and raises what `poll` would raise."""
-        if self._current is None:
-            batch = self._batches.get()
-            if not isinstance(batch, StreamBatch):
-                self._batches.put(batch)
-                if batch is None:
-                    return None
-                raise batch
-            self._current = batch
-        return self._current
+        return self._current or self.begin(self._batches.get())
 
 
 class MessageStream:

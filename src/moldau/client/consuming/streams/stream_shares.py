@@ -73,6 +73,17 @@ class FedStream:
         self._given += 1
         self._enqueue(batch)
 
+    def begin(self, batch: StreamBatch | Exception | None) -> StreamBatch | None:
+        """Iterate over what was taken from the queue. Raises a failure. The end and a failure stay in the queue, for
+        the next loop over the stream."""
+        if isinstance(batch, StreamBatch):
+            self._current = batch
+            return batch
+        self._enqueue(batch)
+        if batch is None:
+            return None
+        raise batch
+
     def finish(self, batch: StreamBatch) -> None:
         """The stream has been asked for more than this batch has."""
         self._current = None
