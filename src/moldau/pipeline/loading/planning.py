@@ -111,23 +111,27 @@ def went_on(part: OffsetRange) -> str:
 
 def truncated(tp: TopicPartition, at: int, first: int | None, *, can_delete: bool) -> str:
     """The log was truncated at `first`, if that is known, after it had been loaded up to `at`."""
-    where = "an unknown offset" if first is None else f"offset {first}"
     again = "load it into another warehouse"
     if first is not None and can_delete:
         again = f"delete its rows from offset {first} on, also rejected ones, and load anew with --offsets-from-table"
+    cut = _cut(first, at)
     return (
-        f"The log of {tp.topic} partition {tp.partition} was truncated at {where} after it had been loaded up to "
-        f"offset {at}: {again}, or continue at offset {at} with --allow-data-loss."
+        f"The log of {tp.topic} partition {tp.partition} {cut}: {again}, or continue at offset {at} with "
+        "--allow-data-loss."
     )
 
 
 def gone_on(tp: TopicPartition, at: int, first: int | None) -> str:
     """As `truncated`, where the user has accepted it."""
-    where = "an unknown offset" if first is None else f"offset {first}"
     return (
-        f"{tp.topic} partition {tp.partition}: the log was truncated at {where} after it had been loaded up to "
-        f"offset {at}; the rows stay, and what was written in their place is left out."
+        f"{tp.topic} partition {tp.partition}: the log {_cut(first, at)}; the rows stay, and what was written in their "
+        "place is left out."
     )
+
+
+def _cut(first: int | None, at: int) -> str:
+    where = "an unknown offset" if first is None else f"offset {first}"
+    return f"was truncated at {where} after it had been loaded up to offset {at}"
 
 
 def _at(bootstrap: str, time_ms: int, end: Offsets) -> Offsets:
